@@ -76,6 +76,9 @@ class PlaceReader:
         """Adds pages with the ids of their runs. None: the index has no pages."""
         for run, page in pages:
             run_pages = self._runs[run]
+            if not run_pages:  # most forks have one page
+                run_pages.append(page)
+                continue
             at = bisect_left(run_pages, page.first, key=lambda page: page.first)
             if at == len(run_pages) or run_pages[at].first != page.first:
                 run_pages.insert(at, page)

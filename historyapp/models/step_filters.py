@@ -59,8 +59,9 @@ _LISTED = 0
 """The stream of cursors for searches among listed numbers, which compare only the number."""
 _MIN_LIVE_SHARE = 0.1
 """If a smaller share of the first candidates is live, a step has many takes. The spans are read then."""
-_COUNTED = 2_000
-"""The step numbers whose rows are counted, to choose between an index and the spans."""
+_COUNTED, _COUNTED_OF_MANY = 2_000, 500
+"""The step numbers whose rows are counted, to choose between an index and the spans. Fewer if there are many
+spans: each number may have three rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +256,11 @@ class StepSearch:
             or (lineage.older and len(self._sessions) > 1)
         ):
             return bool(lineage.older)
-        lowest = min(self.within[0], self.within[-1])
-        return not have_few_rows(lineage, lowest, lowest + min(len(self.within), _COUNTED) - 1)
+        lowest, counted = (
+            min(self.within[0], self.within[-1]),
+            _COUNTED if self._few_spans else _COUNTED_OF_MANY,
+        )
+        return not have_few_rows(lineage, lowest, lowest + min(len(self.within), counted) - 1)
 
     def _live_matches(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
         newest = None if after and self.forwards is False else self.history.newest_shown
