@@ -1,6 +1,7 @@
 """What a fork shares follows from its fork points: no stored lineage is read unless something was rewound."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,6 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.lineage import Lineage
 from historyapp.core.live_spans import spans_at
 from historyapp.models import NameIndex, Project, Session, sessions
+from historyapp.models.ancestors import ancestors_with
+from historyapp.models.block_cache import signatures_together
 from historyapp.models.history import History
 from historyapp.models.indexed_entries import missing_entries
 from historyapp.models.sql import window_rows
@@ -127,3 +130,23 @@ def test_the_window_of_a_fork_of_forks_is_read_by_its_spans(project: Project) ->
     assert positions == list(range(16, 0, -1))
     if connection.vendor == "sqlite":
         assert " OR " not in captured[-1]["sql"]
+
+
+def test_reads_of_a_fork_of_forks_have_no_parameter_for_each_ancestor(project: Project) -> None:
+    def parameters(depth: int) -> list[int]:
+        session = chain(project, depth)
+        counts: list[int] = []
+
+        def count(execute: Any, sql: str, values: Any, many: bool, context: Any) -> Any:
+            counts.append(len(values))
+            return execute(sql, values, many, context)
+
+        history = History(read(session))
+        with connection.execute_wrapper(count):
+            assert history.session.shared_revision > 0
+            assert history.row(2).number == 2
+            assert signatures_together(history.lineage.owners, 100) == []
+            assert ancestors_with("summaries", history.session.ancestors) == set()
+        return counts
+
+    assert parameters(4) == parameters(12)

@@ -154,3 +154,21 @@ def test_a_search_for_failed_steps_skips_the_failed_takes_of_a_step(
             assert [row.number for row in search.find(10).rows] == [2, 4, 6, 8, 10]
         counts.append(len(captured))
     assert counts == [4, 4], "to choose the index, the candidates, cut steps, and the rows"
+
+
+def test_fewer_rows_are_counted_if_there_are_many_spans(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(
+        step_filters, "have_few_rows", lambda _, first, last: counted.append(last - first + 1)
+    )
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
+    session = create_session(project)
+    for _ in range(2):
+        for _ in range(2):
+            append(project, session.pk, [act(), ok(), act(), failed()])
+            rewind(project, session.pk, Target(episodes=1))
+        history = History(Session.objects.get(pk=session.pk))
+        list(StepSearch(history, StepFilter(status="error"), range(1, 5_001)).find(1).rows)
+    assert counted == [2_000, 500]
