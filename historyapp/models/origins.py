@@ -17,7 +17,7 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.name_pages import GROUPS, Group, group_at, name_of, place_of, position_of
 from historyapp.core.origins import VERSION
 from historyapp.models.entries import Entry, in_spans
-from historyapp.models.fields import session_value, uuid_text
+from historyapp.models.fields import owners_table, owners_value, uuid_text
 from historyapp.models.name_places import NameGroup, PlaceReader, load_places
 from historyapp.models.run_sql import run_sql
 from historyapp.models.sessions import Session
@@ -33,8 +33,8 @@ MAX_FLAGGED = 2_000
 _PLACES_AT_ONCE = 100
 
 _INDEXES = (
-    "SELECT session_id, id, position, unread FROM historyapp_nameindex "
-    "WHERE session_id IN ({}) AND version = %s"
+    "SELECT session_id, name.id, position, unread FROM {} CROSS JOIN historyapp_nameindex AS name "
+    "WHERE session_id = owner.value AND version = %s"
 )
 _FLAGGED = """
 WITH spans(index_id, first, last) AS (VALUES {spans})
@@ -169,8 +169,9 @@ def indexed_ranges(
 ) -> list[tuple[Spans, bool]]:
     """As :func:`indexed_spans`, for several ranges of positions. One query for the indexes of all."""
     in_ranges = [list(islice(lineage.between(*part, newest_first=True), MAX_SPANS)) for part in ranges]
-    ids = [session_value(session) for session in {span.session for spans in in_ranges for span in spans}]
-    rows = run_sql(_INDEXES.format(", ".join(["%s"] * len(ids))), [*ids, VERSION]) if ids else ()
+    sessions = {span.session for spans in in_ranges for span in spans}
+    values = [owners_value(sessions), VERSION]
+    rows = run_sql(_INDEXES.format(owners_table()), values) if sessions else ()
     index_of = {uuid_text(session): _IndexedTo(*row) for session, *row in rows}
     for one in unsaved:
         index = one.name_index

@@ -60,8 +60,10 @@ _WINDOW_PAGE = 4096
 """Rows of the first page. Most windows have fewer, so they take one query. SQLite stops when the
 reader does.
 """
-_WINDOW_SPANS = 60
-"""Spans of one query. A run that was rewound after each step has a span for each step of its window."""
+_WINDOW_SPANS, _WINDOW_ENTRIES = 60, 320
+"""Spans of one query, and the entries after which it has no further spans. A run that was rewound after each
+step has a span for each step of its window. The database sorts the entries of all spans of a query, even if
+the window ends before them."""
 _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE "
@@ -125,7 +127,7 @@ def live_entries_at(
     :func:`live_entries`.
     """
     spans = (span for position in sorted(positions) for span in lineage.between(position, position))
-    for batch in span_batches(spans, _WINDOW_SPANS):
+    for batch in span_batches(spans, _WINDOW_SPANS, _WINDOW_ENTRIES):
         yield from _entries(batch, kinds, "position", metadata)
 
 
@@ -211,7 +213,7 @@ def window_rows(lineage: Lineage, max_size: int | None = None) -> Iterator[LogRo
     while size == _WINDOW_PAGE:
         size = 0
         spans = spans_between(lineage, before=before, newest_first=True)
-        for batch in span_batches(spans, _WINDOW_SPANS):
+        for batch in span_batches(spans, _WINDOW_SPANS, _WINDOW_ENTRIES):
             for row, length in _window_page(batch, _WINDOW_PAGE - size):
                 yield row
                 if left is not None and (left := left - length) <= 0:

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.core.lineage import Lineage
 from historyapp.core.live_spans import spans_at
-from historyapp.models import NameIndex, Project, Session, sessions
+from historyapp.models import NameIndex, Project, Session, sessions, sql
 from historyapp.models.ancestors import ancestors_with
 from historyapp.models.block_cache import signatures_together
 from historyapp.models.history import History
@@ -123,11 +123,15 @@ def test_whether_a_fork_of_forks_is_indexed_takes_one_query(project: Project) ->
     assert [part.after for part in missing_entries(read(session).lineage())] == [12]
 
 
-def test_the_window_of_a_fork_of_forks_is_read_by_its_spans(project: Project) -> None:
+def test_the_window_of_a_fork_of_forks_is_read_by_its_spans(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "_WINDOW_ENTRIES", 8)
     session = chain(project, 8)
     with CaptureQueriesContext(connection) as captured:
         positions = [row.position for row in window_rows(History(session).lineage)]
     assert positions == list(range(16, 0, -1))
+    assert len(captured) == 2, "no query sorts more than eight entries"
     if connection.vendor == "sqlite":
         assert " OR " not in captured[-1]["sql"]
 
