@@ -47,6 +47,8 @@ from historyapp.core.usage import Usage, cache_lifetime_of, cost_of, usage_of, w
 _NO_LINES = LineCount()
 _RELATIVE = re.compile(r"[\w.][\w./ -]{0,500}")
 """A folder that is named from an unknown one, without variables."""
+_MODEL = 200
+"""Characters of a model's name that are kept. Any metadata can name one."""
 _MIN_COMMAND = 1_000
 """The characters for which a command line counts at least: 100 short lines with 20 files each take 0.1 s,
 because a deletion is compared with all files of the run."""
@@ -191,11 +193,12 @@ def step_facts_of(number: int, entries: Sequence[Entry]) -> StepFacts:
                     calls[id].lines = diff.lines
             previous = end = max(previous, moment)
     model = first.metadata.get("model")
+    model = model if isinstance(model, str) else ""
     return StepFacts(
         number=number,
         at=start,
         status=progress.status,
-        model=model if isinstance(model, str) else "",
+        model=model if len(model) <= _MODEL else preview(model, _MODEL),
         usage=usage_of(first.metadata),
         cost=cost_of(first.metadata),
         window=window_in(first.metadata),
