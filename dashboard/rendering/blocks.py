@@ -11,6 +11,7 @@ from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
 from dashboard.rendering.tree import tree
+from historyapp.core.image_sizes import ShownImages
 from historyapp.core.line_diff import WorkLeft, rewritten_ends
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
@@ -164,6 +165,7 @@ class Folder:
         """Every block made, by key."""
         self.work = WorkLeft()
         """For comparing the texts of the step's edits."""
+        self.images = ShownImages()
 
     def block(
         self,

@@ -6,7 +6,6 @@ from typing import Any
 
 from dashboard.rendering.blocks import IMAGE, Block, Folder
 from historyapp.core.content import IMAGE_TYPES, image_data, neutral_content
-from historyapp.core.image_sizes import why_not_shown
 
 _FIRST_BYTES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -34,7 +33,7 @@ def image_block(folder: Folder, key: str, part: Any) -> Block | None:
     data = image_data(image)
     if data is None or image_bytes(data[1][:64]) is None:
         return folder.block(key, "This image cannot be shown: it is not a PNG, JPEG, GIF or WebP file.")
-    if reason := why_not_shown(data[1]):
+    if reason := folder.images.why_not_shown(data[1]):
         return folder.block(key, f"{reason} The export as Playhead JSONL contains it.")
     kilobytes = len(data[1]) * 3 / 4 / 1024
     return folder.block(key, data[1], IMAGE, f"{data[0]}, {kilobytes:,.1f} KB")

@@ -27,6 +27,9 @@ MAX_FRAMES = 1_000
 stopped one for 140 seconds. All frames of an animation together have at most ``MAX_PIXELS`` pixels, because
 browsers decode them in their full size, and several at once when they are late: 20 animations of 100 frames
 of 4,000 × 4,000 pixels, 88 KB together, stopped one for 58 seconds."""
+MAX_DECODED = 64_000_000
+"""Pixels that a browser decodes for the images of a step together: those of each frame, and of a JPEG image
+for each scan. One JPEG image of 8,000 × 2,000 pixels with 20 scans, 0.6 KB, stopped a page for 9 seconds."""
 _MAX_BLOCKS = 2_000
 """The most blocks of a JPEG or GIF file that are skipped to find its size. Cameras write fewer than 200."""
 _MAX_GIF_BLOCKS = 200_000
@@ -66,7 +69,32 @@ def why_not_shown(data: str) -> str | None:
     scans = _scans_of_jpeg(data)
     if scans > MAX_SCANS:
         return f"This image has {scans:,} scans. JPEG images with more than {MAX_SCANS} are not shown."
+    if scans * width * height > MAX_DECODED:
+        described = f"This image has {scans} scans of {pixels}."
+        return f"{described} JPEG images with more than {MAX_DECODED:,} pixels in all scans are not shown."
     return None
+
+
+class ShownImages:
+    """The images that one page shows at once, such as those of a step."""
+
+    def __init__(self) -> None:
+        self._left = MAX_DECODED
+
+    def why_not_shown(self, data: str) -> str | None:
+        """Why the page does not show a further image. None if it does."""
+        if reason := why_not_shown(data):
+            return reason
+        pixels = _decoded_pixels(data)
+        if pixels > self._left:
+            return f"This image is not shown: with those before it, it has more than {MAX_DECODED:,} pixels."
+        self._left -= pixels
+        return None
+
+
+def _decoded_pixels(data: str) -> int:
+    width, height = image_size(data) or NO_IMAGE
+    return width * height * max(1, _frames(data), _scans_of_jpeg(data))
 
 
 def image_size(data: str) -> Size | None:

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from historyapp.core.image_sizes import MAX_FRAMES, MAX_SCANS, NO_IMAGE, Size, image_size, why_not_shown
+from historyapp.core.image_sizes import (
+    MAX_FRAMES,
+    MAX_SCANS,
+    NO_IMAGE,
+    ShownImages,
+    Size,
+    image_size,
+    why_not_shown,
+)
 
 SIDES = (23_000, 300)
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", *SIDES)
@@ -130,3 +138,45 @@ def test_a_gif_image_whose_frames_cannot_be_counted_soon_is_not_shown() -> None:
     picture = b"," + struct.pack("<HHHH", 0, 0, 1, 1) + b"\0\x02"
     assert "more than 1,000 frames" in str(why_not_shown(text(screen + picture + b"\1\1" * 200_000)))
     assert why_not_shown(text(screen + picture + (b"\xff" + bytes(255)) * 60_000 + b"\0;")) is None
+
+
+def jpeg(width: int, height: int, scans: int) -> str:
+    head = b"\xff\xd8\xff\xc2\0\x11\x08" + struct.pack(">HH", height, width)
+    return text(head + b"\xff\xda\0\x08\1\1\0\1\x3f\0\x78" * scans)
+
+
+def test_a_jpeg_image_of_very_many_pixels_in_all_scans_is_not_shown() -> None:
+    """One of 8,000 x 2,000 pixels with 20 scans, 0.6 KB, stopped a page for 9 seconds."""
+    assert why_not_shown(jpeg(2_500, 2_560, 10)) is None
+    assert why_not_shown(jpeg(8_000, 2_000, 4)) is None
+    assert why_not_shown(jpeg(8_000, 2_000, 5)) == (
+        "This image has 5 scans of 8,000 × 2,000 pixels. "
+        "JPEG images with more than 64,000,000 pixels in all scans are not shown."
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "shown"),
+    [
+        (jpeg(8_000, 2_000, 4), 1),
+        (jpeg(4_000, 4_000, 1), 4),
+        (text(PNG[:16] + struct.pack(">II", 4_000, 4_000)), 4),
+        (text(animated_webp(2_800, 2)), 4),
+        (jpeg(1_000, 1_000, 0), 64),
+    ],
+)
+def test_the_images_of_a_step_have_a_limit_together(image: str, shown: int) -> None:
+    images = ShownImages()
+    reasons = [images.why_not_shown(image) for _ in range(shown + 2)]
+    assert reasons[:shown] == [None] * shown
+    assert (
+        reasons[shown:]
+        == ["This image is not shown: with those before it, it has more than 64,000,000 pixels."] * 2
+    )
+
+
+def test_a_small_image_is_shown_after_a_large_one_that_is_not() -> None:
+    images = ShownImages()
+    assert images.why_not_shown(jpeg(4_000, 4_000, 3)) is None
+    assert images.why_not_shown(jpeg(4_000, 4_000, 2)) is not None
+    assert images.why_not_shown(jpeg(1_000, 1_000, 1)) is None

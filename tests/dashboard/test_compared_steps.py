@@ -129,6 +129,7 @@ def test_the_rest_of_a_long_diff_is_loaded_on_request(alice: Client, project: Pr
     end = start.partition("part=result-0&amp;start=")[2].partition('"')[0]
     assert 0 < int(end) <= HEAD_CHARACTERS
     rest = html(fragment(alice, f"{address}&part=result-0&start={end}"))
+    assert ("later-part" in start, "later-part" in rest) == (False, True)
     assert "new 400\n" in rest
     assert "old 20\n" not in rest
     page = alice.get(f"{address}&part=result-0&start={end}")

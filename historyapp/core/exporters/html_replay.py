@@ -25,9 +25,10 @@ from historyapp.core.entries import Entry, ModelInput, ModelOutput, ToolCall, To
 from historyapp.core.episodes import Episode, abandon, entry_groups, episode_of
 from historyapp.core.excerpts import one_line
 from historyapp.core.exporters.base import ExportSession
+from historyapp.core.exporters.replay_images import with_few_pixels
 from historyapp.core.failures import check_of, error_line, likely_failure
 from historyapp.core.hidden_texts import HIDDEN_TITLE, NOT_SHOWN, without_hidden_texts
-from historyapp.core.image_sizes import why_not_shown
+from historyapp.core.image_sizes import ShownImages
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.line_diff import WorkLeft
 from historyapp.core.output_facts import check_with_figures
@@ -197,7 +198,7 @@ def _steps(entries: Iterable[Entry], *, hides_inputs: bool) -> Iterator[str]:
 
 def _block(block: _Block) -> Iterator[str]:
     yield f'<script type="application/json" data-row="{html.escape(dump_json(block.row))}">'
-    yield from _json(block.content)
+    yield from _json(with_few_pixels(block.content, ShownImages()))
     yield "</script>\n"
 
 
@@ -377,8 +378,7 @@ def _parts(content: Any) -> list[Any]:
     for part in content[:MAX_PARTS]:
         image = image_data(part) if isinstance(part, dict) else None
         if image and len(image[1]) <= MAX_IMAGE:
-            reason = why_not_shown(image[1])
-            parts.append(f"[{reason}]" if reason else {"image": f"data:{image[0]};base64,{image[1]}"})
+            parts.append({"image": f"data:{image[0]};base64,{image[1]}"})
         elif image:
             parts.append(f"[image of {len(image[1]) * 3 // 4:,} bytes, which this file leaves out]")
         elif (text := plain_text([part])).strip():

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import tracemalloc
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -207,6 +208,20 @@ def test_images_of_very_many_pixels_are_named_and_not_kept() -> None:
     ((_, step),) = steps_of(shell("x"), result("a", [part]))
     (text,) = step["calls"][0]["results"][0]["parts"]
     assert text.startswith("[This image has 65,535 × 65,535 pixels.")
+
+
+def test_the_images_of_a_step_have_a_limit_together() -> None:
+    """A browser decodes those in view at once: 60 images of 8,000 x 2,000 pixels stopped one for 5 s."""
+    size = (4_000).to_bytes(4, "big") * 2
+    data = b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size).decode()
+    part = {"type": "image", "media_type": "image/png", "data": data}
+    steps = steps_of(shell("x"), result("a", [part] * 3), shell("y"), result("a", [part] * 6))
+    shown = [step["calls"][0]["results"][0]["parts"] for _, step in steps]
+    assert [[isinstance(one, dict) for one in parts] for parts in shown] == [
+        [True] * 3,
+        [True] * 4 + [False] * 2,
+    ]
+    assert "with those before it" in shown[1][-1]
 
 
 def test_the_policy_allows_the_scripts_and_styles_of_the_file_and_nothing_else() -> None:

@@ -1,5 +1,6 @@
 """Images in messages and results."""
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -84,3 +85,13 @@ def test_the_images_of_an_input_are_found_without_comparing_its_parts() -> None:
         "Look.",
         *(f"Image at {url} (not loaded)" for url in urls[: step.INPUTS]),
     ]
+
+
+def test_the_images_of_a_step_have_a_limit_together() -> None:
+    folder = Folder()
+    size = (4_000).to_bytes(4, "big") * 2
+    png = {"type": "image", "data": b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size).decode()}
+    blocks = [image_block(folder, f"image-{n}", png | {"media_type": "image/png"}) for n in range(5)]
+    assert [block and block.shape for block in blocks] == ["image"] * 4 + ["terminal"]
+    assert blocks[4]
+    assert "with those before it, it has more than 64,000,000 pixels." in blocks[4].text
