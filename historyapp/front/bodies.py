@@ -29,6 +29,9 @@ event loop under load, and hundreds of bodies may stall after their first byte.
 """
 ALL_IN_MEMORY = 1 << 26
 """The maximum size of all bodies in memory. Beyond it, every further body goes to a file."""
+SMALL_MESSAGE, MAX_SMALL_MESSAGES, SMALL_PAUSE = 1_000, 64, 0.25
+"""After so many messages of fewer bytes, a pause of so many seconds follows each. The system joins what
+arrives meanwhile. With 1,500 bodies in packets of one byte, appends of others took 1.5 seconds."""
 DISK_RETRY_SECONDS = 10
 MAX_DIGITS = 100
 """The maximum number of digits of a Content-Length."""
@@ -163,7 +166,7 @@ async def _receive(
 ) -> None:
     """Receives the body into ``file``, or discards it if ``file`` is None."""
     started = wait.deadline - limits.stall_seconds
-    received = 0
+    received = small = 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
@@ -174,6 +177,9 @@ async def _receive(
             file.write(chunk)
         if not message.get("more_body") or received >= length:
             return
+        small += len(chunk) < SMALL_MESSAGE
+        if small > MAX_SMALL_MESSAGES:
+            await asyncio.sleep(SMALL_PAUSE)
         allowed = limits.stall_seconds + received / limits.min_rate
         now = asyncio.get_running_loop().time()
         wait.deadline = min(started + min(allowed, limits.body_seconds), now + limits.stall_seconds)

@@ -14,6 +14,9 @@ from historyapp.front.bodies import (
     IN_MEMORY,
     MAX_CALL,
     MAX_FORM,
+    MAX_SMALL_MESSAGES,
+    SMALL_MESSAGE,
+    SMALL_PAUSE,
     BodyRoom,
     max_bytes,
     read_body,
@@ -104,3 +107,29 @@ def test_a_body_gets_a_file_when_more_than_its_first_bytes_have_arrived(
     assert asyncio.run(run()) == b"a" * size + b"b" * size
     assert len(made) == files
     assert all(file.closed for file in made)
+
+
+@pytest.mark.parametrize(
+    ("size", "pauses"), [(1, 200 - MAX_SMALL_MESSAGES - 1), (SMALL_MESSAGE - 1, 135), (SMALL_MESSAGE, 0)]
+)
+def test_a_body_in_very_many_small_packets_is_received_with_pauses(
+    size: int, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1,500 of them in packets of one byte kept the event loop busy for everybody."""
+    slept: list[float] = []
+    pieces = [b"a" * size] * 200
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def receive() -> dict[str, Any]:
+        piece = pieces.pop()
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    async def run() -> bytes:
+        with await read_body(200 * size, MB, receive, small_limits(), Deadlines(), in_memory=True) as body:
+            return body.read()
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert asyncio.run(run()) == b"a" * 200 * size
+    assert slept == [SMALL_PAUSE] * pauses

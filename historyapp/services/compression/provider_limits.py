@@ -147,9 +147,10 @@ def _ask(limiter: MovingWindowRateLimiter, windows: _Windows) -> float:
 
 
 def _hit(limiter: MovingWindowRateLimiter, windows: _Windows) -> bool:
-    """Counts a call. False if another worker has taken the last one of all projects meanwhile."""
-    (rate, names), (share, names_of_project) = windows
-    return limiter.hit(rate, *names) and (limiter.hit(share, *names_of_project) or True)
+    """Counts a call. False if other calls have taken the last place of the project, or of all projects,
+    meanwhile. The project's is taken first: a call that gets none of all projects then costs only its own
+    project a place."""
+    return all(limiter.hit(rate, *names) for rate, names in reversed(windows))
 
 
 class _Warned:

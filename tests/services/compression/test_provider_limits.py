@@ -120,6 +120,22 @@ def test_one_project_leaves_others_a_quarter_of_a_rate_limit(
         wait_for_provider("openai", MODEL, OTHER)
 
 
+def test_calls_that_begin_at_once_leave_others_their_quarter(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them pass the test before the first one is counted."""
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "8/hour"}
+    monkeypatch.setattr(time, "sleep", refuse)
+    monkeypatch.setattr(MovingWindowRateLimiter, "test", lambda *_: True)
+    for _ in range(6):
+        wait_for_provider("openai", MODEL, PROJECT)
+    for _ in range(4):
+        with pytest.raises(Refused):
+            wait_for_provider("openai", MODEL, PROJECT)
+    for _ in range(2):
+        wait_for_provider("openai", MODEL, OTHER)
+
+
 def test_a_wait_for_a_rate_limit_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)
