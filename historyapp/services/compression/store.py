@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
-from historyapp.core.json_memory import memory_of
+from historyapp.core.json_memory import memory_of, parts_by_memory
 from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies.base import NOT_REPEATED, PAID
@@ -92,17 +92,13 @@ def store_in_parts(
 
 def _parts(results: Sequence[ItemResult]) -> Iterator[list[ItemResult]]:
     """Results for one transaction each. Those that may end the run come last."""
-    part, size = list[ItemResult](), 0
-    for result in sorted(results, key=lambda result: result.draft is None):
-        added = 0
-        if result.draft is not None:
-            added = memory_of(result.draft.text) + sum(map(memory_of, result.draft.key_points))
-        if part and size + added > MAX_STORED_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(result)
-        size += added
-    yield part
+    ordered = sorted(results, key=lambda result: result.draft is None)
+    return parts_by_memory(ordered, _memory_of_draft, MAX_STORED_BYTES)
+
+
+def _memory_of_draft(result: ItemResult) -> int:
+    draft = result.draft
+    return memory_of(draft.text) + sum(map(memory_of, draft.key_points)) if draft is not None else 0
 
 
 def store_results(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> Stored:

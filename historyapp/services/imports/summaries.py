@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from historyapp.core.importers.base import AddSummary
+from historyapp.core.json_memory import memory_of, parts_by_memory
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Totals
 from historyapp.core.text import clean
@@ -19,8 +20,20 @@ from historyapp.services.summaries import increase_revisions
 
 AT_ONCE = 100
 """Summaries that one transaction stores. With many rewinds, each takes milliseconds to locate."""
+MAX_BYTES = 1 << 22
+"""Bytes in memory of the summaries that one transaction stores. A single one may be larger."""
 _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
+
+
+def in_parts(summaries: Sequence[AddSummary]) -> Iterator[list[AddSummary]]:
+    """The summaries for one transaction each."""
+    for start in range(0, len(summaries), AT_ONCE):
+        yield from parts_by_memory(summaries[start : start + AT_ONCE], _memory, MAX_BYTES)
+
+
+def _memory(summary: AddSummary) -> int:
+    return memory_of(summary.text) + sum(map(memory_of, summary.key_points))
 
 
 class StoredSummaries:

@@ -33,7 +33,7 @@ from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.shifts import add_shift, stored_position
 from historyapp.services.imports.source_operations import SourceOperation
-from historyapp.services.imports.summaries import AT_ONCE, StoredSummaries, with_positions, write_summaries
+from historyapp.services.imports.summaries import StoredSummaries, in_parts, with_positions, write_summaries
 from historyapp.services.imports.tails import Tails
 from historyapp.services.list_columns import set_duration
 from historyapp.services.rewinds import rewind_locked
@@ -223,8 +223,8 @@ class SessionWriter:
         self.flush_waiting()
         check_disk_space()
         waiting, self._summaries, self._summaries_size = self._summaries, [], 0
-        for start in range(0, len(waiting), AT_ONCE):
-            batch = [self._with_session_positions(row) for row in waiting[start : start + AT_ONCE]]
+        for part in in_parts(waiting):
+            batch = [self._with_session_positions(row) for row in part]
             tokens = {summary.text: count_tokens(summary.text) for summary in batch}
             self._stored_summaries.read(read_session(self.source.project, self.source.session_id), batch)
             with writing():
