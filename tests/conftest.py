@@ -13,6 +13,7 @@ from pytest_django.plugin import DjangoDbBlocker
 from historyapp import wsgi  # noqa: F401  # it sets a limit when it is imported
 from historyapp.core import language
 from historyapp.models import changes
+from historyapp.models.database_clock import CLOCK
 from historyapp.services import long_transactions
 from historyapp.static import StaticFilesMiddleware
 from tests.emptying import empty_tables
@@ -90,6 +91,15 @@ def _tables_are_emptied_fast() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("django.test.testcases.call_command", call_command)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _jumps_of_tests_stay_in_their_process() -> Iterator[None]:
+    """Tests set the clock. The processes of tests share a data folder, and would tell each other of that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CLOCK, "_is_read", True)
+        patch.setattr(CLOCK, "_write", lambda: None)
         yield
 
 

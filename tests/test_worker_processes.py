@@ -180,7 +180,8 @@ def test_a_killed_worker_that_holds_messages_loses_no_work(ours: Forked) -> None
     ours.wait(_DONE)
     assert ours.rows(f"SELECT state, done {_WANTED}") == [("succeeded", 40)] * 4
     assert ended(second) == ""
-    assert _files(ours) <= {"secret_key", "playhead.sqlite3", "playhead.sqlite3-wal", "playhead.sqlite3-shm"}
+    database = {"playhead.sqlite3", "playhead.sqlite3-wal", "playhead.sqlite3-shm"}
+    assert _files(ours) <= database | {"secret_key", "clock.json"}
 
 
 def test_a_worker_waits_for_its_tables_and_an_unreachable_database_and_needs_no_messages(
@@ -226,7 +227,7 @@ def test_a_running_worker_keeps_up_with_steps_that_are_appended_fast(
     assert seen.log == ""
     assert (seen.unfinished, seen.uncompressed, seen.messages) == (0, 0, 0)
     assert seen.runs >= 1
-    assert seen.files <= {"secret_key", "playhead.sqlite3"}
+    assert seen.files <= {"secret_key", "clock.json", "playhead.sqlite3"}
 
 
 def _counting(ours: Installation) -> "Popen[str]":

@@ -104,4 +104,4 @@ def test_the_origins_of_a_step_among_many_rewinds_take_few_queries(
         assert origins_of(history, 55).names
     statements = [query["sql"] for query in queries]
     assert sum("CASE WHEN kind IN" in each for each in statements) == 1
-    assert sum("FROM historyapp_nameindex" in each for each in statements) == 1
+    assert sum("JOIN historyapp_nameindex" in each for each in statements) == 1
