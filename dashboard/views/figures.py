@@ -19,15 +19,14 @@ def figures(request: PersonRequest) -> HttpResponse:
     project = current_project(request, own_projects)
     with limit_statements(LIST_SECONDS, TOO_SLOW):
         recorded = recorded_days(project.pk, read_name(request.GET, "agent"))
-    span = read_span(request.GET, recorded.first)
-    context = {
-        "project": project,
-        "projects": own_projects,
-        "shown": FiguresPage(project.pk, span, read_order(request.GET), recorded),
-        "at_work": active_sessions(project.pk, span.agent),
-        "runs": running_compressions(project.pk, span.agent),
-    }
-    is_part = request.htmx and not request.htmx.history_restore_request
-    with limit_statements(LIST_SECONDS, TOO_SLOW):
-        context["failures"] = newest_failures(project.pk, span.first, span.last, span.agent)
+        span = read_span(request.GET, recorded.first)
+        context = {
+            "project": project,
+            "projects": own_projects,
+            "shown": FiguresPage(project.pk, span, read_order(request.GET), recorded),
+            "at_work": active_sessions(project.pk, span.agent),
+            "runs": running_compressions(project.pk, span.agent),
+            "failures": newest_failures(project.pk, span.first, span.last, span.agent),
+        }
+        is_part = request.htmx and not request.htmx.history_restore_request
         return render(request, "figures/_live.html" if is_part else "figures/page.html", context)
