@@ -91,7 +91,8 @@ def _port(printed: IO[str] | None) -> int:
 
 def _until_idle(installed: Installation, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
-    while installed.rows(_ACTIVE) or installed.rows(_DUE) or installed.rows(_QUEUED) != [(0,)]:
+    # In this order: what is due becomes an active run between two of these queries.
+    while installed.rows(_QUEUED) != [(0,)] or installed.rows(_DUE) or installed.rows(_ACTIVE):
         if time.monotonic() > end:
             break  # the report shows what is left
         time.sleep(0.2)
