@@ -1,10 +1,8 @@
 """The memory that JSON values take."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection
 from sys import getsizeof
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 _FEW = 8
 """Values of an object that are looked at one by one."""
@@ -44,17 +42,3 @@ def memory_with_values(dumped: str) -> int:
     """
     values = dumped.count(",") + dumped.count("[") + dumped.count("{")
     return 2 * len(dumped) + 64 * values
-
-
-def parts_by_memory(items: Iterable[T], memory: Callable[[T], int], max_bytes: int) -> Iterator[list[T]]:
-    """The items in parts of at most so many bytes in memory. A larger item is a part of its own."""
-    part, size = list[T](), 0
-    for item in items:
-        added = memory(item)
-        if part and size + added > max_bytes:
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += added
-    if part:
-        yield part

@@ -4,7 +4,9 @@ import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
+
+from historyapp.core.batches import batches
 
 PART = 1 << 16
 """Characters of a value that are written in one call."""
@@ -16,7 +18,6 @@ COMPACT = (",", ":")
 encode = json.JSONEncoder(check_circular=False, allow_nan=False, separators=COMPACT).encode
 """Compact JSON in ASCII."""
 
-_T = TypeVar("_T")
 _Write = Callable[[Any], str]
 
 
@@ -87,7 +88,7 @@ def _parts(value: Any, sizes: Mapping[int, int], write: _Write) -> Iterator[str]
 
 def _list_parts(items: Iterable[Any], sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     begin = "["
-    for batch in _batches(items, lambda item: _size(item, sizes)):
+    for batch in batches(items, lambda item: _size(item, sizes), PART):
         yield begin
         if len(batch) == 1:
             yield from _parts(batch[0], sizes, write)
@@ -99,7 +100,7 @@ def _list_parts(items: Iterable[Any], sizes: Mapping[int, int], write: _Write) -
 
 def _object_parts(fields: Mapping[Any, Any], sizes: Mapping[int, int], write: _Write) -> Iterator[str]:
     begin = "{"
-    for batch in _batches(fields.items(), lambda field: _size(field[0], sizes) + _size(field[1], sizes)):
+    for batch in batches(fields.items(), lambda field: _size(field[0], sizes) + _size(field[1], sizes), PART):
         yield begin
         if len(batch) == 1:
             name, item = batch[0]
@@ -117,20 +118,6 @@ def _name_parts(name: Any, sizes: Mapping[int, int], write: _Write) -> Iterator[
         return
     yield from _parts(name, sizes, write)
     yield ":"
-
-
-def _batches(items: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Lists of items with at most :data:`PART` characters together, or of one item."""
-    batch, total = list[_T](), 0
-    for item in items:
-        size = size_of(item)
-        if batch and total + size > PART:
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += size
-    if batch:
-        yield batch
 
 
 def without_collections(parse: Callable[[str], Any], text: str) -> Any:

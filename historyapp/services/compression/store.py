@@ -9,7 +9,8 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
-from historyapp.core.json_memory import memory_of, parts_by_memory
+from historyapp.core.batches import batches
+from historyapp.core.json_memory import memory_of
 from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies.base import NOT_REPEATED, PAID
@@ -93,7 +94,7 @@ def store_in_parts(
 def _parts(results: Sequence[ItemResult]) -> Iterator[list[ItemResult]]:
     """Results for one transaction each. Those that may end the run come last."""
     ordered = sorted(results, key=lambda result: result.draft is None)
-    return parts_by_memory(ordered, _memory_of_draft, MAX_STORED_BYTES)
+    return batches(ordered, _memory_of_draft, MAX_STORED_BYTES)
 
 
 def _memory_of_draft(result: ItemResult) -> int:

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from historyapp.core.batches import batches
 from historyapp.core.importers.base import AddSummary
-from historyapp.core.json_memory import memory_of, parts_by_memory
+from historyapp.core.json_memory import memory_of
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Totals
 from historyapp.core.text import clean
@@ -29,7 +30,7 @@ _EntryKey = tuple[str, int]
 def in_parts(summaries: Sequence[AddSummary]) -> Iterator[list[AddSummary]]:
     """The summaries for one transaction each."""
     for start in range(0, len(summaries), AT_ONCE):
-        yield from parts_by_memory(summaries[start : start + AT_ONCE], _memory, MAX_BYTES)
+        yield from batches(summaries[start : start + AT_ONCE], _memory, MAX_BYTES)
 
 
 def _memory(summary: AddSummary) -> int:
