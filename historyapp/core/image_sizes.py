@@ -45,36 +45,6 @@ NO_IMAGE: Size = (0, 0)
 """Browsers show nothing, for example because the file ends before its size."""
 
 
-def why_not_shown(data: str) -> str | None:
-    """Why pages do not show an image. None if they do.
-
-    Args:
-        data: its base64 text.
-    """
-    size = image_size(data)
-    if size is None:
-        return "This image is not shown: its size in pixels cannot be read from its beginning."
-    width, height = size
-    pixels = f"{width:,} × {height:,} pixels"
-    if max(width, height) > MAX_SIDE:
-        return f"This image has {pixels}. Images with a side of more than {MAX_SIDE:,} are not shown."
-    if width * height > MAX_PIXELS:
-        return f"This image has {pixels}. Images with more than {MAX_PIXELS:,} are not shown."
-    frames = _frames(data)
-    if frames > MAX_FRAMES:
-        return f"This image has more than {MAX_FRAMES:,} frames. Such animations are not shown."
-    if frames * width * height > MAX_PIXELS:
-        described = f"This image has {frames} frames of {pixels}."
-        return f"{described} Animations with more than {MAX_PIXELS:,} pixels are not shown."
-    scans = _scans_of_jpeg(data)
-    if scans > MAX_SCANS:
-        return f"This image has {scans:,} scans. JPEG images with more than {MAX_SCANS} are not shown."
-    if scans * width * height > MAX_DECODED:
-        described = f"This image has {scans} scans of {pixels}."
-        return f"{described} JPEG images with more than {MAX_DECODED:,} pixels in all scans are not shown."
-    return None
-
-
 class ShownImages:
     """The images that one page shows at once, such as those of a step."""
 
@@ -82,19 +52,38 @@ class ShownImages:
         self._left = MAX_DECODED
 
     def why_not_shown(self, data: str) -> str | None:
-        """Why the page does not show a further image. None if it does."""
-        if reason := why_not_shown(data):
-            return reason
-        pixels = _decoded_pixels(data)
-        if pixels > self._left:
+        """Why the page does not show a further image. None if it does.
+
+        Args:
+            data: its base64 text.
+        """
+        size = image_size(data)
+        if size is None:
+            return "This image is not shown: its size in pixels cannot be read from its beginning."
+        width, height = size
+        pixels = f"{width:,} × {height:,} pixels"
+        if max(width, height) > MAX_SIDE:
+            return f"This image has {pixels}. Images with a side of more than {MAX_SIDE:,} are not shown."
+        if width * height > MAX_PIXELS:
+            return f"This image has {pixels}. Images with more than {MAX_PIXELS:,} are not shown."
+        frames, scans = _frames(data), _scans_of_jpeg(data)
+        if frames > MAX_FRAMES:
+            return f"This image has more than {MAX_FRAMES:,} frames. Such animations are not shown."
+        if frames * width * height > MAX_PIXELS:
+            described = f"This image has {frames} frames of {pixels}."
+            return f"{described} Animations with more than {MAX_PIXELS:,} pixels are not shown."
+        if scans > MAX_SCANS:
+            return f"This image has {scans:,} scans. JPEG images with more than {MAX_SCANS} are not shown."
+        decoded = width * height * max(1, frames, scans)
+        if decoded > MAX_DECODED:
+            described = f"This image has {scans} scans of {pixels}."
+            return (
+                f"{described} JPEG images with more than {MAX_DECODED:,} pixels in all scans are not shown."
+            )
+        if decoded > self._left:
             return f"This image is not shown: with those before it, it has more than {MAX_DECODED:,} pixels."
-        self._left -= pixels
+        self._left -= decoded
         return None
-
-
-def _decoded_pixels(data: str) -> int:
-    width, height = image_size(data) or NO_IMAGE
-    return width * height * max(1, _frames(data), _scans_of_jpeg(data))
 
 
 def image_size(data: str) -> Size | None:

@@ -30,8 +30,9 @@ event loop under load, and hundreds of bodies may stall after their first byte.
 ALL_IN_MEMORY = 1 << 26
 """The maximum size of all bodies in memory. Beyond it, every further body goes to a file."""
 SMALL_MESSAGE, MAX_SMALL_MESSAGES, SMALL_PAUSE = 1_000, 64, 0.25
-"""After so many messages of fewer bytes, a pause of so many seconds follows each. The system joins what
-arrives meanwhile. With 1,500 bodies in packets of one byte, appends of others took 1.5 seconds."""
+"""A message of fewer bytes is small. After this many small messages of a body, the server pauses for so many
+seconds after each further one. Meanwhile, the system joins the bytes that arrive. Without pauses, 1,500
+bodies in packets of one byte delayed appends of others by 1.5 seconds."""
 DISK_RETRY_SECONDS = 10
 MAX_DIGITS = 100
 """The maximum number of digits of a Content-Length."""

@@ -13,7 +13,6 @@ from historyapp.core.image_sizes import (
     ShownImages,
     Size,
     image_size,
-    why_not_shown,
 )
 
 SIDES = (23_000, 300)
@@ -27,6 +26,11 @@ PICTURE = b"," + struct.pack("<HHHH", 1_000, 0, 22_000, 300)
 
 def text(content: bytes) -> str:
     return b64encode(content).decode()
+
+
+def why_not_shown(data: str) -> str | None:
+    """As the only image of a page."""
+    return ShownImages().why_not_shown(data)
 
 
 @pytest.mark.parametrize(
